@@ -8,7 +8,7 @@ use crate::measure::{Measure, show_count, show_number};
 use crate::report::costs::{ModelComparison, ModelCost, main};
 use crate::report::results::RunResults;
 use crate::statistics::decision::Decision;
-use crate::statistics::effect::FEWEST_BLOCKS;
+use crate::statistics::effect::{FEWEST_BLOCKS, disturbed_too_often};
 use crate::verdict::ruling::shown;
 
 /// The model that `auto` takes on a kernel with epoll.
@@ -33,12 +33,13 @@ impl Advice {
         let all = ModelComparison::all(results);
         let enough: Vec<&ModelComparison> = all.iter().filter(|one| one.is_enough()).collect();
         match main(enough.iter().copied()) {
-            Some(main) => Advice::by(main, &enough),
+            Some(main) => Advice::by(main, &enough, results),
             None => Advice::without_comparison(main(&all)),
         }
     }
 
-    fn by(main: &ModelComparison, all: &[&ModelComparison]) -> Advice {
+    fn by(main: &ModelComparison, all: &[&ModelComparison], results: &RunResults) -> Advice {
+        let noise = disturbed_too_often(main.blocks, main.disturbed, "block");
         let chosen = choice(main, all);
         let left_out = MODELS.iter().filter(|model| main.cost(model.engine).is_none()).map(|model| {
             let failed = main.lost.iter().any(|(engine, _)| *engine == model.engine);
@@ -46,23 +47,35 @@ impl Advice {
         });
         let others = ["latency", "memory", "TLS", "several workers"].map(str::to_owned);
         let left_out: Vec<String> = left_out.chain(others).collect();
-        let disturbed = (main.disturbed > 0).then(|| {
+        let disturbed = (main.disturbed > 0 && noise.is_none()).then(|| {
             format!(
                 "{} of {} were disturbed, and the comparison",
                 main.disturbed,
                 show_count(main.blocks, "block")
             )
         });
+        let limits = format!(
+            "{} leaves out {} and your own files, which `tenfold tune SITE` measures.",
+            disturbed.unwrap_or("The comparison".to_owned()),
+            left_out.join(", ")
+        );
+        if let Some(why) = noise {
+            return Advice {
+                sentences: [
+                    format!("{why}. Measured nevertheless: {}", result(main)),
+                    format!(
+                        "So no advice is established{}: repeat the run on a quiet machine (`tenfold lab doctor` lists \
+                         disturbances), and keep the default, {DEFAULT}, until then.",
+                        in_load(main)
+                    ),
+                    limits,
+                ],
+                command: again(results),
+                purpose: "repeat on a quiet machine",
+            };
+        }
         Advice {
-            sentences: [
-                result(main),
-                meaning(chosen, main, all),
-                format!(
-                    "{} leaves out {} and your own files, which `tenfold tune SITE` measures.",
-                    disturbed.unwrap_or("The comparison".to_owned()),
-                    left_out.join(", ")
-                ),
-            ],
+            sentences: [result(main), meaning(chosen, main, all), limits],
             command: format!("tenfold serve --engine {chosen}"),
             purpose: "serve this folder with it",
         }
@@ -134,6 +147,23 @@ fn worst<'a>(engine: Engine, all: &[&'a ModelComparison]) -> Option<(&'a ModelCo
     all.iter().filter_map(dearer).max_by(|(_, a), (_, b)| low(a).total_cmp(&low(b)))
 }
 
+/// The load of a comparison as a part of a sentence.
+fn in_load(main: &ModelComparison) -> String {
+    format!(" in this load ({})", main.load)
+}
+
+/// The command that repeats a run.
+fn again(results: &RunResults) -> String {
+    let plan = &results.plan;
+    let names: Vec<&str> = plan.experiments.iter().map(|planned| planned.experiment.name.as_str()).collect();
+    format!(
+        "tenfold lab run --only {} --profile {} --seed {}",
+        names.join(","),
+        plan.profile.name(),
+        plan.seed
+    )
+}
+
 /// The cheapest model, and the others in relation to it.
 fn result(main: &ModelComparison) -> String {
     let Some(cheapest) = main.costs.first() else { return String::new() };
@@ -175,7 +205,10 @@ fn meaning(chosen: Engine, main: &ModelComparison, all: &[&ModelComparison]) -> 
     let default = worst(DEFAULT, all);
     let mut text = match default {
         _ if chosen == DEFAULT => format!("So no measured model is a reason to leave the default, {DEFAULT}"),
-        Some(worst) => format!("So {chosen} is the better choice: the default, {DEFAULT}, {}", dearer(worst)),
+        Some(worst) => {
+            let load = in_load(main);
+            format!("So {chosen} is the better choice{load}: the default, {DEFAULT}, {}", dearer(worst))
+        }
         None => format!(
             "So {chosen} is the best measured choice, but the default, {DEFAULT}, has no result in {}",
             main.experiment
@@ -267,7 +300,10 @@ mod tests {
         assert_eq!(found.command, "tenfold serve --engine uring");
         let meaning = &found.sentences[1];
         assert!(
-            meaning.starts_with("So uring is the better choice: the default, epoll, costs 1."),
+            meaning.starts_with(
+                "So uring is the better choice in this load (16 connections, 2,000 idle, 1,067 bytes): the default, epoll, \
+                 costs 1."
+            ),
             "{meaning}"
         );
         assert!(meaning.contains(
@@ -277,13 +313,30 @@ mod tests {
 
     #[test]
     fn disturbed_blocks_are_counted() {
-        let mut results = results(&["n16-idle"], 8, idle((10.0, 41.0), (10.1, 10.2), (10.0, 10.1)));
+        let mut results = results(&["n16-idle"], 9, idle((10.0, 41.0), (10.1, 10.2), (10.0, 10.1)));
         results.trials[0].flags.push("another program ran".to_owned());
         let limits = &Advice::of(&results).sentences[2];
         assert!(
-            limits.starts_with("1 of 8 blocks were disturbed, and the comparison leaves out naive"),
+            limits.starts_with("1 of 9 blocks were disturbed, and the comparison leaves out naive"),
             "{limits}"
         );
+    }
+
+    #[test]
+    fn a_disturbed_run_establishes_no_advice() {
+        let mut results = results(&["n16-idle"], 8, idle((6.0, 80.0), (10.0, 10.0), (8.0, 8.0)));
+        results.trials.iter_mut().for_each(|trial| trial.flags.push("another program ran".to_owned()));
+        let found = Advice::of(&results);
+        let [result, meaning, limits] = &found.sentences;
+        let why = "8 of 8 blocks were disturbed, and fewer than 8 without a disturbance earn no verdict. ";
+        assert!(result.starts_with(why), "{result}");
+        let expected =
+            "So no advice is established in this load (16 connections, 2,000 idle, 1,067 bytes): repeat ";
+        assert!(meaning.starts_with(expected) && !meaning.contains("better choice"), "{meaning}");
+        assert!(limits.starts_with("The comparison leaves out naive"), "{limits}");
+        let seed = results.plan.seed;
+        let again = format!("tenfold lab run --only n16-idle --profile quick --seed {seed}");
+        assert_eq!((found.command, found.purpose), (again, "repeat on a quiet machine"));
     }
 
     #[test]
