@@ -1,6 +1,7 @@
 //! The live view of a run: an updating line on a terminal, plain lines elsewhere.
 
 use std::io::{IsTerminal, Write};
+use std::time::{Duration, Instant};
 
 use tenfold_lab::measure::show_count;
 use tenfold_lab::plan::RunPlan;
@@ -58,6 +59,21 @@ pub(super) struct LiveView {
     experiments: usize,
     begun: usize,
     verdicts: bool,
+    /// The time of the last line of a round, without a terminal.
+    last_round: Option<Instant>,
+}
+
+/// The least time between two lines of rounds.
+const BETWEEN: Duration = Duration::from_secs(10);
+
+/// The line of a round without a terminal, unless the `last` one was less than ten seconds before `now`.
+fn round(progress: &RunProgress<'_>, last: &mut Option<Instant>, now: Instant) -> Option<String> {
+    let RunProgress::Trial { experiment, block, blocks, left, .. } = progress else { return None };
+    if last.is_some_and(|last| now.saturating_duration_since(last) < BETWEEN) {
+        return None;
+    }
+    *last = Some(now);
+    Some(format!("      {experiment}: block {block} of {blocks}; {} left", time(*left)))
 }
 
 impl LiveView {
@@ -68,6 +84,7 @@ impl LiveView {
             experiments: plan.experiments.len(),
             begun: 0,
             verdicts: true,
+            last_round: None,
         };
         eprintln!(
             "{}, profile {}, seed {}, {} at most",
@@ -94,6 +111,12 @@ impl RunView for LiveView {
                 self.line.say(&format!("[{}/{}] {}: {}", self.begun, self.experiments, one.name, one.title));
             }
             RunProgress::Trial { experiment, cell, block, blocks, left } => {
+                if !self.line.terminal {
+                    if let Some(text) = round(progress, &mut self.last_round, Instant::now()) {
+                        self.line.say(&text);
+                    }
+                    return;
+                }
                 let left = time(*left);
                 self.line.update(&format!("{experiment}: block {block} of {blocks}, {cell}; {left} left"));
             }
@@ -155,5 +178,20 @@ fn time(seconds: u64) -> String {
         (0, 0, seconds) => format!("{seconds} s"),
         (0, minutes, seconds) => format!("{minutes} min {seconds} s"),
         (hours, minutes, _) => format!("{hours} h {minutes} min"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn without_a_terminal_a_line_of_a_round_is_written_each_ten_seconds() {
+        let progress = RunProgress::Trial { experiment: "why", cell: "A", block: 2, blocks: 8, left: 75 };
+        let (mut last, begin) = (None, Instant::now());
+        let mut at = |seconds: u64| round(&progress, &mut last, begin + Duration::from_secs(seconds));
+        let lines = [0, 3, 9, 10, 19, 20].map(&mut at);
+        let line = Some("      why: block 2 of 8; 1 min 15 s left".to_owned());
+        assert_eq!(lines, [line.clone(), None, None, line.clone(), None, line]);
     }
 }

@@ -37,7 +37,11 @@ const ABOUT: &str = "\
 The search does not change the site. In the first half of the time, each round drops the worse half
 of the settings. In the second half, new trials compare the best setting with the default, and only
 these trials count. Without a difference the default is as good, and no configuration is written.
-Nor is one if other programs disturbed the trials.
+Nor is one if other programs disturbed the trials, or if the budget is too short for trials in which
+each connection gets a response.
+
+The output ends with a diff, which is also in the file tenfold.diff of the folder. Apply it with
+`patch tenfold.toml tune-1/tenfold.diff`; with --config, it changes that file.
 
 Exit codes: 0 done; 1 failed; 2 wrong usage; 4 invalid; 130 interrupted.";
 /// The default time of a search.
