@@ -33,12 +33,12 @@ impl Advice {
         let all = ModelComparison::all(results);
         let enough: Vec<&ModelComparison> = all.iter().filter(|one| one.is_enough()).collect();
         match main(enough.iter().copied()) {
-            Some(main) => Advice::by(main, &enough, results),
+            Some(main) => Advice::by(main, &enough),
             None => Advice::without_comparison(main(&all)),
         }
     }
 
-    fn by(main: &ModelComparison, all: &[&ModelComparison], results: &RunResults) -> Advice {
+    fn by(main: &ModelComparison, all: &[&ModelComparison]) -> Advice {
         let noise = disturbed_too_often(main.blocks, main.disturbed, "block");
         let chosen = choice(main, all);
         let left_out = MODELS.iter().filter(|model| main.cost(model.engine).is_none()).map(|model| {
@@ -64,14 +64,14 @@ impl Advice {
                 sentences: [
                     format!("{why}. Measured nevertheless: {}", result(main)),
                     format!(
-                        "So no advice is established{}: repeat the run on a quiet machine (`tenfold lab doctor` lists \
-                         disturbances), and keep the default, {DEFAULT}, until then.",
+                        "So no advice is established{}: repeat the run on a quiet machine, and keep the default, \
+                         {DEFAULT}, until then.",
                         in_load(main)
                     ),
                     limits,
                 ],
-                command: again(results),
-                purpose: "repeat on a quiet machine",
+                command: "tenfold lab doctor".to_owned(),
+                purpose: "list the faults of this machine",
             };
         }
         Advice {
@@ -150,18 +150,6 @@ fn worst<'a>(engine: Engine, all: &[&'a ModelComparison]) -> Option<(&'a ModelCo
 /// The load of a comparison as a part of a sentence.
 fn in_load(main: &ModelComparison) -> String {
     format!(" in this load ({})", main.load)
-}
-
-/// The command that repeats a run.
-fn again(results: &RunResults) -> String {
-    let plan = &results.plan;
-    let names: Vec<&str> = plan.experiments.iter().map(|planned| planned.experiment.name.as_str()).collect();
-    format!(
-        "tenfold lab run --only {} --profile {} --seed {}",
-        names.join(","),
-        plan.profile.name(),
-        plan.seed
-    )
 }
 
 /// The cheapest model, and the others in relation to it.
@@ -334,9 +322,7 @@ mod tests {
             "So no advice is established in this load (16 connections, 2,000 idle, 1,067 bytes): repeat ";
         assert!(meaning.starts_with(expected) && !meaning.contains("better choice"), "{meaning}");
         assert!(limits.starts_with("The comparison leaves out naive"), "{limits}");
-        let seed = results.plan.seed;
-        let again = format!("tenfold lab run --only n16-idle --profile quick --seed {seed}");
-        assert_eq!((found.command, found.purpose), (again, "repeat on a quiet machine"));
+        assert_eq!(found.command, "tenfold lab doctor");
     }
 
     #[test]
