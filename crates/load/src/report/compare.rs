@@ -21,6 +21,8 @@ pub struct ComparedMetric {
     pub a: Option<f64>,
     /// The same of report B.
     pub b: Option<f64>,
+    /// The ratio of B to A. It is absent if a report has the metric of a part of its connections.
+    pub ratio: Option<f64>,
     /// The comparison, or the reason why there is none.
     pub comparison: Result<Comparison, String>,
 }
@@ -66,22 +68,25 @@ fn line((name, more_is_better): (&'static str, bool), a: &LoadReport, b: &LoadRe
         report.runs.iter().filter_map(|run| metrics::value(run, name)).collect()
     };
     let (of_a, of_b) = (samples(a), samples(b));
-    let reason = [("A", a), ("B", b)].into_iter().find_map(|(side, report)| incomparable(name, side, report));
-    let comparison = match reason {
+    let sides = [("A", a), ("B", b)];
+    let partial = sides.iter().find_map(|(side, report)| partial(name, side, report));
+    let invalid = sides.iter().find(|(_, report)| !report.invalid().is_empty());
+    let (a, b) = (middle(&of_a), middle(&of_b));
+    let ratio = a.zip(b).map(|(a, b)| b / a).filter(|ratio| ratio.is_finite() && partial.is_none());
+    // The first reason stays true on a quiet machine, so it precedes the validity.
+    let comparison = match partial.or_else(|| invalid.map(|(side, _)| format!("{side} is invalid"))) {
         Some(why) => Err(format!("not comparable: {why}")),
         None => estimate::ratio(&of_a, &of_b)
             .map(|(ratio, adjusted_p)| Comparison { ratio, adjusted_p, more_is_better })
             .ok_or_else(|| missing(&of_a, &of_b)),
     };
-    ComparedMetric { name, a: middle(&of_a), b: middle(&of_b), comparison }
+    ComparedMetric { name, a, b, ratio, comparison }
 }
 
-/// The reason why a metric of a report cannot be compared, whatever its samples are.
-fn incomparable(name: &str, side: &str, report: &LoadReport) -> Option<String> {
+/// The reason why a report has a metric of a part of its connections.
+fn partial(name: &str, side: &str, report: &LoadReport) -> Option<String> {
     let partial = report.runs.iter().find_map(validity::without_latency).filter(|_| name != "rate");
-    let partial = partial.map(|why| format!("in {side}, {why}"));
-    // This reason stays true on a quiet machine, so it precedes the validity.
-    partial.or_else(|| (!report.invalid().is_empty()).then(|| format!("{side} is invalid")))
+    partial.map(|why| format!("in {side}, {why}"))
 }
 
 /// The reason why samples have no ratio.
@@ -150,7 +155,8 @@ struct RankedReport<'a> {
     relative: Result<(Estimate, f64), String>,
 }
 
-/// A table of several reports by name, the highest rate first. Invalid reports come last and have no rank.
+/// A table of several reports by name, the highest rate first. Invalid reports come last and have a ratio, but neither a
+/// rank nor a conclusion.
 pub fn ranked(reports: &[(&str, &LoadReport)]) -> String {
     let samples = |report: &LoadReport| report.runs.iter().map(|run| run.rate).collect::<Vec<f64>>();
     let mut rows: Vec<RankedReport<'_>> = reports
@@ -165,7 +171,8 @@ pub fn ranked(reports: &[(&str, &LoadReport)]) -> String {
         let rate = |row: &RankedReport<'_>| middle(&row.rates).unwrap_or_default();
         is_invalid(a).cmp(&is_invalid(b)).then(rate(b).total_cmp(&rate(a)))
     });
-    let best = rows.first().filter(|row| !is_invalid(row)).map(|row| row.rates.clone());
+    // If all are invalid, the ratios are to the first.
+    let best = rows.first().map(|row| row.rates.clone());
     for row in rows.iter_mut().skip(1).filter(|row| !is_invalid(row)) {
         if let Some((ratio, p)) = best.as_ref().and_then(|best| estimate::ratio(best, &row.rates)) {
             row.relative = Ok((ratio, p));
@@ -207,9 +214,7 @@ fn table(reports: &[(&str, &LoadReport)], rows: &[RankedReport<'_>], best: Optio
             value(name, middle(&samples))
         };
         let relative = best.and_then(middle).zip(middle(&row.rates)).map(|(best, own)| own / best);
-        let relative = relative
-            .filter(|_| invalid.is_empty())
-            .map_or_else(|| "-".to_owned(), |ratio| format!("{ratio:.3}"));
+        let relative = relative.map_or_else(|| "-".to_owned(), |ratio| format!("{ratio:.3}"));
         let errors: u64 = row.report.runs.iter().map(RunSummary::errors).sum();
         let name = row.name;
         text += &format!(
@@ -285,7 +290,10 @@ fn shown(line: &ComparedMetric) -> String {
             let interval = format!("{:.3} .. {:.3}", ratio.low, ratio.high);
             format!("{values}{:>8.3}  {interval:<16}  {}\n", ratio.mean, comparison.verdict())
         }
-        Err(why) => format!("{values}{:>8}  {why}\n", "-"),
+        Err(why) => {
+            let ratio = line.ratio.map_or_else(|| "-".to_owned(), |ratio| format!("{ratio:.3}"));
+            format!("{values}{ratio:>8}  {why}\n")
+        }
     }
 }
 
@@ -320,7 +328,7 @@ mod tests {
             let reported = text.lines().any(|line| line.starts_with(name) && line.contains("too few runs"));
             assert!(reported, "{name} is missing:\n{text}");
         }
-        assert!(text.contains("rate           100/s       100/s       -  not compared"), "{text}");
+        assert!(text.contains("rate           100/s       100/s   1.000  not compared"), "{text}");
     }
 
     #[test]
@@ -368,7 +376,7 @@ mod tests {
         assert!(line("slow").contains("0.500  0.4") && line("slow").ends_with("  slower"), "{text}");
         assert!(line("once").contains("0.250  no interval: one run"), "{text}");
         assert!(
-            line("wrong").starts_with(" -  wrong") && line("wrong").ends_with("invalid: too late"),
+            line("wrong").starts_with(" -  wrong") && line("wrong").ends_with("4.500  invalid: too late"),
             "{text}"
         );
         assert!(text.starts_with("differs  --pipeline: unknown in slow, "), "{text}");
@@ -409,7 +417,12 @@ mod tests {
         let (mut invalid, valid) = (synthetic(8, 1), synthetic(8, 2));
         invalid.runs[0].invalid.push("Little's law does not hold".to_owned());
         assert_eq!(verdicts(&valid, &invalid), []);
-        assert_eq!(text(&valid, &invalid).matches("not comparable: B is invalid").count(), 4);
+        let text = text(&valid, &invalid);
+        let rows: Vec<&str> =
+            text.lines().filter(|line| line.contains("not comparable: B is invalid")).collect();
+        let ratio =
+            |row: &&str| row.split_whitespace().nth(3).is_some_and(|word| word.parse::<f64>().is_ok());
+        assert!(rows.len() == 4 && rows.iter().all(ratio), "{text}");
     }
 
     /// Runs of one server. The speed of the machine varies between runs by 5 %, and sometimes by a third. Each metric
