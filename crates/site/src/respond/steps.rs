@@ -261,7 +261,7 @@ impl ResponseSteps<'_> {
         let mut allowed = HeaderLines::default();
         allowed.field(FieldName::ALLOW, message::ALLOWED);
         response.add_fields(&allowed);
-        self.error(405, self.site.settings.policies.everywhere(), response)
+        self.error(405, self.site.settings.policies.unknown(), response)
     }
 
     /// Answers with an error: with the site's own page, if it has one.

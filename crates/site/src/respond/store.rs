@@ -279,6 +279,6 @@ impl OpenErrorPages {
 
 fn load(wanted: &LookupName, status: u16, site: &Site) -> Option<Variant> {
     let Found { facts, opened, guard, .. } = site.files.open(wanted).ok()?;
-    let form = RepresentationForm::plain(&facts, site.settings.policies.everywhere(), &guard);
+    let form = RepresentationForm::plain(&facts, site.settings.policies.unknown(), &guard);
     Some(Variant::new(status, wanted.name(), facts, opened, form))
 }

@@ -87,12 +87,17 @@ pub struct PolicyRule {
 pub struct Policies {
     everywhere: Effective,
     rules: Vec<PolicyRule>,
+    /// The default and the rules for every path.
+    unknown: Effective,
 }
 
 impl Policies {
     /// Combines the default `everywhere` with the `rules` that override it.
     pub fn new(everywhere: Policy, rules: Vec<PolicyRule>) -> Policies {
-        Policies { everywhere: Effective::of(everywhere), rules }
+        let mut unknown = everywhere.clone();
+        let for_all = rules.iter().filter(|rule| rule.paths == Pattern::all());
+        for_all.for_each(|rule| unknown.overlay(&rule.policy));
+        Policies { everywhere: Effective::of(everywhere), rules, unknown: Effective::of(unknown) }
     }
 
     /// Returns the policy of `path` by all rules. If a rewrite replaces the path, a rule applies if it
@@ -134,9 +139,9 @@ impl Policies {
         everywhere.chain(by_rule)
     }
 
-    /// Returns the policy of unknown paths.
-    pub(crate) fn everywhere(&self) -> &Effective {
-        &self.everywhere
+    /// Returns the policy of paths that no pattern can match, such as hidden paths.
+    pub(crate) fn unknown(&self) -> &Effective {
+        &self.unknown
     }
 
     /// Returns the policy of every path and client, if there is only one.
@@ -233,6 +238,15 @@ mod tests {
             Some(CacheControl::Revalidate)
         );
         assert!(policies.only_policy().is_none() && Policies::default().only_policy().is_some());
+    }
+
+    #[test]
+    fn rules_for_every_path_apply_to_hidden_paths() {
+        let charset = Policy { charset: Some(None), ..Policy::default() };
+        let cache = Policy { cache: Some(CacheControl::NoStore), ..Policy::default() };
+        let policies = Policies::new(Policy::default(), vec![rule("/a/**", cache), rule("/**", charset)]);
+        let unknown = &policies.unknown().policy;
+        assert_eq!((unknown.charset.clone(), unknown.cache), (Some(None), None));
     }
 
     #[test]

@@ -49,7 +49,7 @@ impl Precheck {
                     PathError::Hidden => (404, Reason::Hidden),
                     PathError::Impossible => (404, Reason::Impossible),
                 };
-                return early(policies.everywhere().clone(), EarlyResponse::Error(status, reason));
+                return early(policies.unknown().clone(), EarlyResponse::Error(status, reason));
             }
         };
         let rewritten = routes.rewrite(&path);
