@@ -113,7 +113,7 @@ pub fn main(themes: &[Theme]) -> ExitCode {
         }
     };
     if let Some(turn) = turn {
-        eprintln!("TENFOLD_TEST_TURN={turn} selects a third of the configurations of each case");
+        eprintln!("TENFOLD_TEST_TURN={turn} selects a fifth of the configurations of each case");
     }
     // Listing requires no server.
     if !arguments.list {
@@ -175,7 +175,7 @@ fn trials(themes: &[Theme], turn: Option<usize>) -> Vec<Trial> {
     planned.into_iter().map(|(.., trial)| trial).collect()
 }
 
-/// The configurations of a case, each once. With a turn, a third of them.
+/// The configurations of a case, each once. With a turn, a fifth of them.
 fn configurations(lists: &[List], statement: &str, turn: Option<usize>) -> Vec<Config> {
     let mut all: Vec<Config> = Vec::new();
     for config in lists.iter().flat_map(|list| list.of(statement, turn)) {
@@ -184,7 +184,7 @@ fn configurations(lists: &[List], statement: &str, turn: Option<usize>) -> Vec<C
         }
     }
     match turn {
-        Some(turn) => lists::third(&all, statement, turn),
+        Some(turn) => lists::fifth(&all, statement, turn),
         None => all,
     }
 }

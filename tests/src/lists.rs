@@ -6,7 +6,7 @@
 //! engine, topology and sender that it is about: [`ENGINES`], [`TOPOLOGIES`], [`SENDERS`], [`MECHANISMS`]. Deadlines,
 //! limits, members, generations and hardening add [`ANOTHER`] engine, which the commit selects.
 //!
-//! `TENFOLD_TEST_TURN=17` selects the engines of [`ANOTHER`], and then a third of the configurations of each case.
+//! `TENFOLD_TEST_TURN=17` selects the engines of [`ANOTHER`], and then a fifth of the configurations of each case.
 //! Without it, a case runs on all configurations of its lists.
 //! `TENFOLD_TEST_ALL=1` extends the lists.
 
@@ -119,12 +119,12 @@ impl List {
     }
 }
 
-/// A third of the configurations of a case, at least one. The turn selects them: most turns differ.
-pub(crate) fn third(configs: &[Config], case: &str, turn: usize) -> Vec<Config> {
-    let first = place(&format!("{case} {turn}"), 3);
-    let kept: Vec<Config> = configs.iter().skip(first).step_by(3).copied().collect();
+/// A fifth of the configurations of a case, at least one. The turn selects them: most turns differ.
+pub(crate) fn fifth(configs: &[Config], case: &str, turn: usize) -> Vec<Config> {
+    let first = place(&format!("{case} {turn}"), 5);
+    let kept: Vec<Config> = configs.iter().skip(first).step_by(5).copied().collect();
     match configs.len() {
-        0..3 => configs.get(first % configs.len().max(1)).copied().into_iter().collect(),
+        0..5 => configs.get(first % configs.len().max(1)).copied().into_iter().collect(),
         _ => kept,
     }
 }

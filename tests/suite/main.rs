@@ -1,6 +1,6 @@
 //! The suite. A case is named `theme::engine+topology+sender::case`; any part of the name selects it.
 //!
-//! `TENFOLD_BIN` names the server to test; without it, one is built. `TENFOLD_TEST_TURN=17` selects a third
+//! `TENFOLD_BIN` names the server to test; without it, one is built. `TENFOLD_TEST_TURN=17` selects a fifth
 //! of the configurations of each case (`tests/src/lists.rs`). `TENFOLD_TEST_ALL=1` runs every case on every
 //! configuration that it may concern. `TENFOLD_TEST_PART=3/50` runs the third of fifty random parts of the selection.
 
