@@ -12,6 +12,9 @@ use crate::report::{metrics, validity};
 /// The compared metrics, and whether a higher value is better.
 const COMPARED: [(&str, bool); 4] = [("rate", true), ("mean", false), ("p50", false), ("p99", false)];
 
+/// The conclusion if the interval excludes 1, but the p-value for all lines together is too large.
+const UNDECIDED: &str = "undecided: too little for a conclusion about all lines";
+
 /// A metric of two reports.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ComparedMetric {
@@ -44,6 +47,7 @@ impl Comparison {
         match self.adjusted_p <= ALPHA {
             true if (self.ratio.mean > 1.0) == self.more_is_better => "B is better",
             true => "A is better",
+            false if self.ratio.low > 1.0 || self.ratio.high < 1.0 => UNDECIDED,
             false => "no measurable difference",
         }
     }
@@ -228,7 +232,11 @@ fn table(reports: &[(&str, &LoadReport)], rows: &[RankedReport<'_>], best: Optio
             (_, 1) => "\n".to_owned(),
             (Ok((ratio, p)), _) => {
                 let interval = format!("{:.3} .. {:.3}", ratio.low, ratio.high);
-                let verdict = if *p <= ALPHA { "slower" } else { "no measurable difference" };
+                let verdict = match *p <= ALPHA {
+                    true => "slower",
+                    false if ratio.high < 1.0 => UNDECIDED,
+                    false => "no measurable difference",
+                };
                 format!("  {interval:<16}  {verdict}\n")
             }
             (Err(why), _) => format!("  {why}\n"),
@@ -386,6 +394,17 @@ mod tests {
     fn two_runs_that_differ_as_much_as_servers_have_no_winner() {
         let text = text(&report(&[100.0, 101.0]), &report(&[102.0, 103.0]));
         assert!(text.contains("1.020  0.990 .. 1.051    no measurable difference"), "{text}");
+    }
+
+    #[test]
+    fn an_interval_without_one_that_earns_no_conclusion_is_undecided() {
+        let line = |high, adjusted_p| Comparison {
+            ratio: Estimate { mean: 0.9, low: 0.8, high },
+            adjusted_p,
+            more_is_better: true,
+        };
+        let verdicts = [line(0.99, 0.01), line(0.99, 0.06), line(1.01, 0.06)].map(|line| line.verdict());
+        assert_eq!(verdicts, ["A is better", UNDECIDED, "no measurable difference"]);
     }
 
     #[test]

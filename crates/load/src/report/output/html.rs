@@ -8,11 +8,11 @@ use tenfold_chart::{
 
 use crate::report::metrics::LATENCIES;
 use crate::report::output::bars::rows;
-use crate::report::output::text::text;
+use crate::report::output::text::{brief, text};
 use crate::report::output::units::{bytes, number, time};
 use crate::report::summary::{Batch, Distribution, LoadReport, PERCENTILES, RunSummary};
 
-/// Formats the report as one HTML file: charts of the last run, and all results as text.
+/// Formats the report as one HTML file: the table over several runs, charts of the last run, and all results as text.
 pub fn html(report: &LoadReport) -> String {
     let url = report.urls.first().map_or("", String::as_str);
     let title = report.label.as_deref().unwrap_or(url);
@@ -22,10 +22,11 @@ pub fn html(report: &LoadReport) -> String {
     }
     let _ = write!(page, "<p>{}</p>", escape(&report.plan));
     if let Some(run) = report.runs.last() {
-        first_screen(&mut page, report, run);
         if report.runs.len() > 1 {
+            let _ = write!(page, "<pre class=\"wide\" tabindex=\"0\">{}</pre>", escape(&brief(report)));
             let _ = write!(page, "<p class=\"facts\">The last of {} runs:</p>", report.runs.len());
         }
+        first_screen(&mut page, report, run);
         page += "<div class=\"charts\">";
         charts(&mut page, report, run);
         page += "</div>";
@@ -172,6 +173,11 @@ mod tests {
         {
             assert!(page.contains(part), "{part} is missing: {page}");
         }
+        let place = |part: &str| page.find(part).expect(part);
+        assert!(
+            place("  verdict ") < place("The last of 2 runs:")
+                && place("2 runs:") < place("5,000 responses/s")
+        );
         assert!(!page.contains("<script") && !page.contains("src="), "{page}");
     }
 }

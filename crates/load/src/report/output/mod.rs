@@ -24,6 +24,9 @@ pub fn json(report: &LoadReport) -> String {
 /// Parses the output of [`json`].
 pub fn read_json(text: &str) -> Result<LoadReport, String> {
     let no = |why: &dyn std::fmt::Display| format!("not a report of `tenfold bench --json`: {why}");
+    if text.trim_start().starts_with('<') {
+        return Err(no(&"it is a page; run `tenfold bench --json URL > FILE`, and compare such files"));
+    }
     let report: LoadReport = serde_json::from_str(text).map_err(|error| no(&error))?;
     if report.runs.is_empty() { Err(no(&"it has no runs")) } else { Ok(report) }
 }
@@ -76,5 +79,6 @@ mod tests {
         assert!(html(&report).contains(">INVALID"));
         let read = read_json(&json(&report)).expect("our own report");
         assert_eq!(read.invalid(), report.invalid());
+        assert!(read_json(&html(&report)).is_err_and(|why| why.contains("it is a page")));
     }
 }
