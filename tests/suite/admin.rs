@@ -329,6 +329,8 @@ fn status_asks_an_admin_listener(config: &Config) {
     let report: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
     assert_eq!((&report["process"], &report["requests"]), (&server.process.0.into(), &1.into()), "{report}");
     assert!(report["workers"][0]["memory"].as_u64().is_some_and(|bytes| bytes > 1 << 20), "{report}");
+    let output = tenfold(&["status", &admin.port().to_string()]);
+    assert!(String::from_utf8_lossy(&output.stdout).starts_with("tenfold "), "{output:?}");
     let output = tenfold(&["status", &format!("http://{admin}/")]);
     assert!(String::from_utf8_lossy(&output.stdout).contains("\nresponses  200 1\n"), "{output:?}");
     let output = tenfold(&["status", &server.address.to_string()]);

@@ -148,7 +148,7 @@ impl<'a> Wanted<'a> {
             return Err("the table has no column with numbers over numbers of connections".to_owned());
         }
         let over = table.header.first().map(String::as_str).unwrap_or_default();
-        let title = format!("{}, {}, over {over}", self.title, self.unit);
+        let title = format!("{}, {}, over {over} (logarithmic)", self.title, self.unit);
         let count = |level| {
             let row = rows.iter().find(|(at, _)| *at == level);
             row.and_then(|(_, row)| row.first()).cloned().unwrap_or_default()
@@ -286,7 +286,8 @@ mod tests {
         let page = parse_page("wall.md", wall.to_owned()).expect("it has a heading");
         let html = draw("title: CPU time\nlines: µs\n", &page, 0, &BTreeMap::new()).expect("it is right");
         assert_eq!((html.matches("<figure").count(), html.matches("<polyline").count()), (1, 2), "{html}");
-        for expected in ["<figcaption>CPU time, µs, over idle connections<", ">poll<", ">8,000<", ">80 µs<"]
+        for expected in
+            ["<figcaption>CPU time, µs, over idle connections (logarithmic)<", ">poll<", ">8,000<", ">80 µs<"]
         {
             assert!(html.contains(expected), "{expected} is missing in {html}");
         }

@@ -17,7 +17,10 @@ pub(super) fn charts(planned: &PlannedExperiment, blocks: &Blocks<'_>, measure: 
     let over = [("connections", active, idle), ("idle connections", idle, active)];
     let chart = |(name, x, other)| {
         let curves = curves(planned, blocks, measure, x, other);
-        let title = format!("Here, over {name}: {}", measure.about().trim_end_matches('.').to_lowercase());
+        let title = format!(
+            "Here, over {name} (logarithmic): {}",
+            measure.about().trim_end_matches('.').to_lowercase()
+        );
         let count = |level: u32| show_number(f64::from(level));
         let draw = || growth(&title, &curves, count, |value| measure.show(value));
         (!curves.is_empty()).then(|| figure(&title, &draw()))

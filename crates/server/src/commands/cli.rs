@@ -59,7 +59,11 @@ pub(crate) fn run(name: &str, typed: &ArgMatches) -> ExitCode {
     match name {
         "serve" if typed.get_flag("help-all") => serve::print_all_help(program()),
         "serve" => open::serve(serve::read(typed)),
-        "book" => book::serve(text("port").or(text("listen")).expect("it has a default")),
+        "book" => {
+            // The default is a free port.
+            let port = text("port").filter(|port| port != "auto");
+            book::serve(port.or(text("listen")).expect("it has a default"))
+        }
         "check" if typed.get_flag("schema") => check::print_schema(),
         "check" => check::check(path("config")),
         "help" => help::run(shown_program(), typed),
@@ -130,7 +134,7 @@ pub(crate) fn program() -> clap::Command {
             clap::Command::new("book")
                 .about("Serve the manual of this version locally, for reading offline")
                 .arg(listen.help("The address to listen on; with port 0 the system chooses the port"))
-                .arg(port.conflicts_with("listen").help("The port to listen on, for this machine only")),
+                .arg(port.conflicts_with("listen").help("The port to listen on, for this machine only; auto is a free one")),
         )
         .subcommand(
             clap::Command::new("engines")

@@ -11,9 +11,14 @@ use source::StatusSource;
 
 /// Prints the status of the chosen server. An address of no running server is that of an admin listener.
 pub(crate) fn show(choice: &ServerChoice, json: bool, watch: bool) -> ExitCode {
-    let admin = choice.address.as_ref().filter(|typed| port_only(typed).is_none());
-    let source = match (choice.socket(), admin) {
-        (Err(_), Some(address)) => Ok(StatusSource::Admin(address.clone())),
+    let source = match (choice.socket(), &choice.address) {
+        (Err(why), Some(typed)) => match port_only(typed) {
+            Some(port) => {
+                let admin = StatusSource::Admin(format!("127.0.0.1:{port}"));
+                admin.ask().map(|_| admin).map_err(|_| why)
+            }
+            None => Ok(StatusSource::Admin(typed.clone())),
+        },
         (socket, _) => socket.map(StatusSource::Control),
     };
     end(source.and_then(|source| match watch {
