@@ -30,9 +30,12 @@ pub(crate) fn translate(text: &str, draft: &mut Draft<'_>) -> Result<(), String>
             // One site without braces: its first line has the addresses.
             let (first, rest) = tree.split_at(tree.len() - sites.len() + 1);
             let head = first.last().cloned().unwrap_or_else(|| tree[0].clone());
-            caddy.site(&Directive { block: Some(rest.to_vec()), ..head }, false);
+            let site = Directive { block: Some(rest.to_vec()), ..head };
+            caddy.global.bound = addresses::bound_by_all(&[&site]);
+            caddy.site(&site, false);
         }
         _ => {
+            caddy.global.bound = addresses::bound_by_all(&sites);
             let several = sites.iter().filter(|site| !only_redirects(site)).count() > 1;
             sites.iter().for_each(|site| caddy.site(site, several));
         }

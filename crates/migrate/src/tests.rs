@@ -194,6 +194,25 @@ fn ports_of_caddy_are_those_of_its_sites_and_a_name_is_not_lost() {
 }
 
 #[test]
+fn addresses_of_caddy_that_all_sites_name_stay_closed_to_others() {
+    let site = |name: &str, bind: &str| format!("{name} {{\n {bind}\n root * /srv\n file_server\n}}\n");
+    let bound = "bind 127.0.0.1 [::1]";
+    let plain =
+        of(Format::Caddy, &(site("http://a.example:81", bound) + &site("http://b.example:81", bound)));
+    has(&plain, &["\"127.0.0.1:81\"", "\"[::1]:81\""]);
+    assert!(
+        !plain.toml.contains("\":81\"") && outcome(&plain, "bind") == Outcome::Translated,
+        "{}",
+        plain.toml
+    );
+    let usual = of(Format::Caddy, &site("a.example", bound));
+    has(&usual, &["\"127.0.0.1:443\"", "\"http:127.0.0.1:80\""]);
+    let mixed = of(Format::Caddy, &(site("http://a.example:81", bound) + &site("http://b.example:81", "")));
+    has(&mixed, &["\":81\""]);
+    assert!(matches!(outcome(&mixed, "bind"), Outcome::Refused(why) if why.contains("every address")));
+}
+
+#[test]
 fn a_hostile_file_ends_with_an_error() {
     for (format, text) in [
         (Format::Nginx, "a {".repeat(1000)),

@@ -1,6 +1,6 @@
 //! Every driver over loopback: each statement about connections is a test of every model. With
 //! `TENFOLD_TEST_CONFIGURATIONS=all` it is a test of each of the model's triggers and topologies, plain and through TLS;
-//! with `other`, of all but the default ones. `TENFOLD_TEST_TURN=17` selects a fifth of these.
+//! with `other`, of all but the default ones. `TENFOLD_TEST_TURN=17` selects a third of these.
 //!
 //! A test is named `theme::configuration::statement`, and any part of the name selects it, from all configurations. Each
 //! test has its own server, another process of this program. So a model can fork, run out of descriptors or exit without
@@ -75,7 +75,7 @@ fn main() -> ExitCode {
         configurations.retain(|configuration| !defaults.contains(&configuration.to_string()));
     }
     let turn = std::env::var("TENFOLD_TEST_TURN").ok().and_then(|turn| turn.parse::<usize>().ok());
-    let (turn, share) = turn.map_or((0, 1), |turn| (turn, 5));
+    let (turn, share) = turn.map_or((0, 1), |turn| (turn, 3));
     let mut trials = Vec::new();
     for (number, configuration) in configurations.into_iter().enumerate() {
         for (theme, statements) in THEMES {

@@ -1,5 +1,8 @@
 //! Addresses of sites, certificates, and the options of the whole server.
 
+use std::collections::BTreeSet;
+use std::net::{IpAddr, SocketAddr};
+
 use super::state::{Caddy, duration, only_redirects};
 
 use crate::outcome::{Outcome, default, refused};
@@ -180,6 +183,27 @@ pub(super) fn site(caddy: &mut Caddy<'_, '_>, site: &Directive, several: bool) -
     }
 }
 
+/// Returns the addresses of `bind` if every site names the same IP addresses.
+pub(super) fn bound_by_all(sites: &[&Directive]) -> Vec<IpAddr> {
+    let bound = |site: &&Directive| -> Option<Vec<IpAddr>> {
+        let words = site.find("bind")?.args.iter();
+        words.map(|word| word.trim_matches(['[', ']']).parse().ok()).collect()
+    };
+    let all: BTreeSet<Option<Vec<IpAddr>>> = sites.iter().map(bound).collect();
+    if all.len() == 1 { all.into_iter().flatten().flatten().collect() } else { Vec::new() }
+}
+
+/// Adds a port at the addresses of the sites.
+fn listen_at(caddy: &mut Caddy<'_, '_>, port: u16, tls: bool, line: usize) -> Outcome {
+    if caddy.global.bound.is_empty() {
+        return caddy.draft.listen(&format!(":{port}"), tls, false, line);
+    }
+    let at = caddy.global.bound.iter().map(|ip| SocketAddr::new(*ip, port).to_string());
+    let done: Vec<Outcome> =
+        at.collect::<Vec<_>>().iter().map(|at| caddy.draft.listen(at, tls, false, line)).collect();
+    done.into_iter().find(|done| *done != Outcome::Translated).unwrap_or(Outcome::Translated)
+}
+
 /// Adds the address and the certificate of a site.
 fn listen(
     caddy: &mut Caddy<'_, '_>,
@@ -197,7 +221,7 @@ fn listen(
         (None, _) => !host.is_empty() && !caddy.global.without_tls,
     };
     if !is_tls {
-        return caddy.draft.listen(&format!(":{}", port.unwrap_or(http)), false, false, line);
+        return listen_at(caddy, port.unwrap_or(http), false, line);
     }
     let is_private = host == "localhost"
         || [".localhost", ".local", ".internal", ".home.arpa", ".test"].iter().any(|end| host.ends_with(end))
@@ -217,7 +241,7 @@ fn listen(
         return outcome;
     }
     match port {
-        Some(port) if *port != https => caddy.draft.listen(&format!(":{port}"), true, false, line),
+        Some(port) if *port != https => listen_at(caddy, *port, true, line),
         _ => {
             caddy.global.usual_tls.get_or_insert(line);
             Outcome::Translated
@@ -230,10 +254,11 @@ pub(super) fn finish(caddy: &mut Caddy<'_, '_>) {
     let names = caddy.draft.settings.get("tls").is_some_and(|names| names.values != ["internal"]);
     let Some(line) = caddy.global.usual_tls else { return };
     let (http, https) = caddy.global.ports();
-    let is_default = names && caddy.draft.addresses.is_empty() && (http, https) == (80, 443);
+    let is_usual = caddy.global.bound.is_empty() && (http, https) == (80, 443);
+    let is_default = names && caddy.draft.addresses.is_empty() && is_usual;
     if !is_default {
-        caddy.draft.listen(&format!(":{https}"), true, false, line);
-        caddy.draft.listen(&format!(":{http}"), false, false, line);
+        listen_at(caddy, https, true, line);
+        listen_at(caddy, http, false, line);
     }
     if caddy.global.without_redirects {
         caddy.draft.set("https-redirect", &["off"], line);

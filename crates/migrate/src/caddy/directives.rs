@@ -31,7 +31,10 @@ impl Caddy<'_, '_> {
                 self.log(directive)
             }
             "tls" => addresses::tls(self, directive),
-            "bind" => refused("use listen: addresses are the server's, not a host's"),
+            "bind" if !self.global.bound.is_empty() => Outcome::Translated,
+            "bind" => refused(
+                "addresses are the server's, and sites have others: this site is reachable at every address of listen",
+            ),
             "request_body" => {
                 let most = directive.find("max_size").and_then(|most| bytes(most.arg(0)));
                 let outcome = match most {

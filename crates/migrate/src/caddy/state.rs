@@ -1,6 +1,7 @@
 //! The state of the translation, and matchers.
 
 use std::collections::BTreeMap;
+use std::net::IpAddr;
 
 use crate::draft::{Draft, Scope};
 use crate::globs::{self, Subject};
@@ -99,6 +100,8 @@ pub(super) struct Global {
     pub(super) local: bool,
     /// The line of a site that uses the usual ports with TLS.
     pub(super) usual_tls: Option<usize>,
+    /// The IP addresses of every site; empty: all addresses.
+    pub(super) bound: Vec<IpAddr>,
 }
 
 impl Global {
