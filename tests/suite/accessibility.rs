@@ -10,7 +10,7 @@ use tenfold_tests::browser::BrowserPage;
 use tenfold_tests::cases;
 use tenfold_tests::config::Config;
 use tenfold_tests::harness::Theme;
-use tenfold_tests::launch::{ANY_PORT, Launch, tenfold};
+use tenfold_tests::launch::{ANY_PORT, Launch, tenfold, tenfold_slowly};
 use tenfold_tests::site::{self, TempFolder};
 use tenfold_tests::time::{SOON, becomes_true};
 
@@ -108,7 +108,7 @@ fn reports_break_no_rule_of_accessibility(config: &Config) {
     assert!(bench.exists(), "{run:?}");
     let lab = folder.at("lab").display().to_string();
     let only = ["--only", "se20-url,ab-models", "--profile", "smoke", "--blocks", "1", "--output", &lab];
-    let run = tenfold(&[&["lab", "run"], &only[..]].concat());
+    let run = tenfold_slowly(&[&["lab", "run"], &only[..]].concat());
     assert!(folder.at("lab/report.html").exists(), "{run:?}");
     break_no_rule(server.address, &["/bench.html", "/lab/report.html"]);
     server.stop().unwrap_or_else(|why| panic!("{why}"));
