@@ -23,7 +23,8 @@ use tenfold_tls::certificates::roots;
 
 pub(crate) use self::flags::command;
 use crate::config::parse::units;
-use crate::diagnostics::{self, error};
+use crate::diagnostics::{self, day, error};
+use crate::status::report::now;
 
 /// Exit codes in addition to 0, 1 and 2.
 const ASSERTION_FAILED: u8 = 3;
@@ -104,7 +105,7 @@ fn bench(matches: &ArgMatches) -> Result<ExitCode, LoadError> {
         write_curve(curve, &report)?;
     }
     if let Some(page) = page {
-        page.write(&output::html(&report))?;
+        page.write(&output::html(&report, &day::moment(now())))?;
     }
     Ok(exit_code(&report, &assertions))
 }

@@ -12,15 +12,16 @@ use crate::report::output::text::{brief, text};
 use crate::report::output::units::{bytes, number, time};
 use crate::report::summary::{Batch, Distribution, LoadReport, PERCENTILES, RunSummary};
 
-/// Formats the report as one HTML file: the table over several runs, charts of the last run, and all results as text.
-pub fn html(report: &LoadReport) -> String {
+/// Formats the report as one HTML file: the table over several runs, charts of the last run, and all results as
+/// text. `date` is the end of the measurement.
+pub fn html(report: &LoadReport, date: &str) -> String {
     let url = report.urls.first().map_or("", String::as_str);
     let title = report.label.as_deref().unwrap_or(url);
     let mut page = format!("<h1>{}</h1>", escape(title));
     if report.label.is_some() {
         let _ = write!(page, "<p>{}</p>", escape(url));
     }
-    let _ = write!(page, "<p>{}</p>", escape(&report.plan));
+    let _ = write!(page, "<p>{}</p><p class=\"facts\">{}</p>", escape(&report.plan), escape(date));
     if let Some(run) = report.runs.last() {
         if report.runs.len() > 1 {
             let _ = write!(page, "<pre class=\"wide\" tabindex=\"0\">{}</pre>", escape(&brief(report)));
@@ -164,13 +165,18 @@ mod tests {
         };
         let urls = vec!["http://localhost/<script>".to_owned()];
         let early = RunSummary { invalid: Vec::new(), interrupted: true, ..run.clone() };
-        let early = html(&LoadReport { runs: vec![early], ..LoadReport::default() });
+        let early = html(&LoadReport { runs: vec![early], ..LoadReport::default() }, "");
         assert!(early.contains("INTERRUPTED") && !early.contains(">VALID"), "{early}");
-        let page = html(&LoadReport { urls, runs: vec![run; 2], ..LoadReport::default() });
+        let page = html(&LoadReport { urls, runs: vec![run; 2], ..LoadReport::default() }, "2026-11-29");
         assert_eq!(page.matches("<svg").count(), 4, "{page}");
-        for part in
-            ["INVALID", "the &lt;generator&gt; was", "5,000 responses/s", "<td>200</td>", "&lt;script&gt;"]
-        {
+        for part in [
+            "INVALID",
+            "the &lt;generator&gt; was",
+            "5,000 responses/s",
+            "<td>200</td>",
+            "&lt;script&gt;",
+            ">2026-11-29<",
+        ] {
             assert!(page.contains(part), "{part} is missing: {page}");
         }
         let place = |part: &str| page.find(part).expect(part);

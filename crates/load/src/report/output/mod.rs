@@ -76,9 +76,9 @@ mod tests {
         assert!(report.invalid()[0].starts_with("other programs run: 156.0"));
         assert!(csv(&report).lines().nth(1).is_some_and(|line| line.starts_with("1,0,0,false,")));
         assert!(super::text(&report).contains("INVALID      other programs run"));
-        assert!(html(&report).contains(">INVALID"));
+        assert!(html(&report, "").contains(">INVALID"));
         let read = read_json(&json(&report)).expect("our own report");
         assert_eq!(read.invalid(), report.invalid());
-        assert!(read_json(&html(&report)).is_err_and(|why| why.contains("it is a page")));
+        assert!(read_json(&html(&report, "")).is_err_and(|why| why.contains("it is a page")));
     }
 }
