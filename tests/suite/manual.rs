@@ -162,9 +162,10 @@ fn protection_covers_the_manual(config: &Config) {
     stop(server, &folder);
 }
 
-/// Starts `tenfold book`. Returns its process, its address, and the thread that reads the rest of its output.
-fn alone(command: &mut Command) -> (Child, SocketAddr, JoinHandle<usize>) {
-    command.arg("book").stdout(Stdio::null()).stderr(Stdio::piped());
+/// Starts `tenfold book` by these `words`. Returns its process, its address, and the thread that reads the rest of its
+/// output.
+fn alone(command: &mut Command, words: &[&str]) -> (Child, SocketAddr, JoinHandle<usize>) {
+    command.args(words).stdout(Stdio::null()).stderr(Stdio::piped());
     let mut child = command.spawn().expect("the server starts");
     let said = BufReader::new(child.stderr.take().expect("it is a pipe"));
     let mut lines = said.lines().map(|line| line.expect("text"));
@@ -185,7 +186,7 @@ fn h75_a_planted_folder_does_not_stop_the_manual() {
     folder.make(&format!("run/tenfold-{number}"));
     folder.allow(&format!("run/tenfold-{number}"), 0o755);
     command.env_remove("XDG_RUNTIME_DIR").env("TMPDIR", folder.at("run"));
-    let (mut child, address, rest) = alone(&mut command);
+    let (mut child, address, rest) = alone(&mut command, &["book", "-p", "auto"]);
     let mut wire = Wire::connect(address);
     wire.get("/index.html");
     assert_eq!(wire.response().status, 200);
@@ -203,7 +204,7 @@ fn the_manual_is_served_alone() {
     let run = folder.make("run");
     let server = binary::server().unwrap_or_else(|why| panic!("{why}"));
     let mut command = Command::new(&server.path);
-    let (mut child, address, rest) = alone(command.env("XDG_RUNTIME_DIR", run));
+    let (mut child, address, rest) = alone(command.env("XDG_RUNTIME_DIR", run), &["book"]);
     let served = expected().into_iter().map(|(path, text)| {
         let mut wire = Wire::connect(address);
         wire.get(&format!("/{path}"));

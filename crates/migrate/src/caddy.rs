@@ -24,22 +24,20 @@ pub(crate) fn translate(text: &str, draft: &mut Draft<'_>) -> Result<(), String>
     };
     let (global, sites): (Vec<&Directive>, Vec<&Directive>) =
         tree.iter().partition(|directive| directive.name.is_empty() && directive.block.is_some());
+    let unbraced =
+        sites.len() > 1 && sites.iter().all(|site| site.block.is_none() || is_directive(&site.name));
+    // One site without braces: its first line has the addresses.
+    let single = unbraced.then(|| {
+        let (first, rest) = tree.split_at(tree.len() - sites.len() + 1);
+        let head = first.last().cloned().unwrap_or_else(|| tree[0].clone());
+        Directive { block: Some(rest.to_vec()), ..head }
+    });
+    let sites = single.as_ref().map_or(sites, |site| vec![site]);
+    let usual = global.iter().find_map(|block| block.find("default_bind"));
+    caddy.global.bound = addresses::bound_by_all(&sites, usual);
     global.iter().for_each(|block| addresses::global(&mut caddy, block));
-    match sites.iter().all(|site| site.block.is_none() || is_directive(&site.name)) {
-        true if sites.len() > 1 => {
-            // One site without braces: its first line has the addresses.
-            let (first, rest) = tree.split_at(tree.len() - sites.len() + 1);
-            let head = first.last().cloned().unwrap_or_else(|| tree[0].clone());
-            let site = Directive { block: Some(rest.to_vec()), ..head };
-            caddy.global.bound = addresses::bound_by_all(&[&site]);
-            caddy.site(&site, false);
-        }
-        _ => {
-            caddy.global.bound = addresses::bound_by_all(&sites);
-            let several = sites.iter().filter(|site| !only_redirects(site)).count() > 1;
-            sites.iter().for_each(|site| caddy.site(site, several));
-        }
-    }
+    let several = sites.iter().filter(|site| !only_redirects(site)).count() > 1;
+    sites.iter().for_each(|site| caddy.site(site, several));
     addresses::finish(&mut caddy);
     if !caddy.has_log {
         caddy.draft.set("access-log", &["off"], 0);

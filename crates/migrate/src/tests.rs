@@ -207,6 +207,13 @@ fn addresses_of_caddy_that_all_sites_name_stay_closed_to_others() {
     );
     let usual = of(Format::Caddy, &site("a.example", bound));
     has(&usual, &["\"127.0.0.1:443\"", "\"http:127.0.0.1:80\""]);
+    let option = "{\n default_bind 127.0.0.1 [::1]\n}\n".to_owned();
+    let by_option = of(Format::Caddy, &(option + &site("http://a.example:81", "")));
+    assert_eq!(
+        (&by_option.toml.contains("\":81\""), outcome(&by_option, "default_bind")),
+        (&false, Outcome::Translated)
+    );
+    has(&by_option, &["\"127.0.0.1:81\"", "\"[::1]:81\""]);
     let mixed = of(Format::Caddy, &(site("http://a.example:81", bound) + &site("http://b.example:81", "")));
     has(&mixed, &["\":81\""]);
     assert!(matches!(outcome(&mixed, "bind"), Outcome::Refused(why) if why.contains("every address")));

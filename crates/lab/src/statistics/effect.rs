@@ -9,6 +9,9 @@ use crate::statistics::stages;
 
 /// The fewest blocks for a verdict.
 pub const FEWEST_BLOCKS: usize = 8;
+/// The fewest blocks for a bootstrap interval. With 6 blocks, a bootstrap calls equal servers different in 15 % of
+/// runs.
+const FEWEST_FOR_BOOTSTRAP: usize = 12;
 
 /// Returns the reason why blocks of this `kind`, such as "fresh block", prove nothing, if disturbances left too few.
 pub fn disturbed_too_often(all: usize, disturbed: usize, kind: &str) -> Option<String> {
@@ -20,9 +23,6 @@ pub fn disturbed_too_often(all: usize, disturbed: usize, kind: &str) -> Option<S
         )
     })
 }
-/// The fewest blocks for a bootstrap interval. With 6 blocks, a bootstrap calls equal servers different in 15 % of
-/// runs.
-const FEWEST_FOR_BOOTSTRAP: usize = 12;
 
 /// The geometric mean of positive samples, one for each block, and its 95 % interval.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

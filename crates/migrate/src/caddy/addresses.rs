@@ -50,6 +50,7 @@ pub(super) fn global(caddy: &mut Caddy<'_, '_>, block: &Directive) {
                 Some(time) => caddy.draft.set("drain-timeout", &[&time], line),
                 None => refused("this is not a time"),
             },
+            "default_bind" => bind(caddy),
             "admin" if first == "off" => default("there is no API"),
             "log" => refused("messages go to standard error; log-level chooses them"),
             "servers" => {
@@ -183,14 +184,24 @@ pub(super) fn site(caddy: &mut Caddy<'_, '_>, site: &Directive, several: bool) -
     }
 }
 
-/// Returns the addresses of `bind` if every site names the same IP addresses.
-pub(super) fn bound_by_all(sites: &[&Directive]) -> Vec<IpAddr> {
+/// Returns the addresses of `bind`, or of the `usual` option, if they are the same IP addresses for every site.
+pub(super) fn bound_by_all(sites: &[&Directive], usual: Option<&Directive>) -> Vec<IpAddr> {
     let bound = |site: &&Directive| -> Option<Vec<IpAddr>> {
-        let words = site.find("bind")?.args.iter();
+        let words = site.find("bind").or(usual)?.args.iter();
         words.map(|word| word.trim_matches(['[', ']']).parse().ok()).collect()
     };
     let all: BTreeSet<Option<Vec<IpAddr>>> = sites.iter().map(bound).collect();
     if all.len() == 1 { all.into_iter().flatten().flatten().collect() } else { Vec::new() }
+}
+
+/// Returns the outcome of `bind` and `default_bind`.
+pub(super) fn bind(caddy: &Caddy<'_, '_>) -> Outcome {
+    match caddy.global.bound.is_empty() {
+        true => refused(
+            "addresses are the server's, and sites have others: every site is reachable at every address of listen",
+        ),
+        false => Outcome::Translated,
+    }
 }
 
 /// Adds a port at the addresses of the sites.

@@ -31,10 +31,7 @@ impl Caddy<'_, '_> {
                 self.log(directive)
             }
             "tls" => addresses::tls(self, directive),
-            "bind" if !self.global.bound.is_empty() => Outcome::Translated,
-            "bind" => refused(
-                "addresses are the server's, and sites have others: this site is reachable at every address of listen",
-            ),
+            "bind" => addresses::bind(self),
             "request_body" => {
                 let most = directive.find("max_size").and_then(|most| bytes(most.arg(0)));
                 let outcome = match most {

@@ -134,7 +134,7 @@ pub(crate) fn program() -> clap::Command {
             clap::Command::new("book")
                 .about("Serve the manual of this version locally, for reading offline")
                 .arg(listen.help("The address to listen on; with port 0 the system chooses the port"))
-                .arg(port.conflicts_with("listen").help("The port to listen on, for this machine only; auto is a free one")),
+                .arg(port.conflicts_with("listen").help("The port to listen on, for this machine only; auto is a free port")),
         )
         .subcommand(
             clap::Command::new("engines")
